@@ -1,0 +1,133 @@
+"""LabelSpace: what a label may be, known in public before any label is seen.
+
+>>> LabelSpace.integers(0, 52)
+LabelSpace.integers(0, 52)
+>>> LabelSpace.grid(0, 400, 401).continuous
+True
+>>> LabelSpace.of([1, 2, 5]).values
+array([1., 2., 5.])
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import InputError, LabelSpaceError
+from labeldp.exact import Rational, rational
+
+__all__ = ["LabelSpace"]
+
+LABELS_MAX = 1 << 20
+"""More labels than this are a mistake: a design takes k² steps, and a grid of a thousand points loses nothing."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelSpace:
+    """The public set of labels, ascending.
+
+    `values` are the labels as floats. `continuous` says that labels between two values are welcome and are rounded
+    onto the set without bias; otherwise a label must be one of the values. `exact` are the rationals that the
+    values write: shortest decimals, so that a grid of tenths is equally spaced although its floats are not.
+    """
+
+    values: NDArray[np.float64]
+    continuous: bool
+    exact: tuple[Fraction, ...]
+
+    @classmethod
+    def integers(cls, low: int, high: int) -> LabelSpace:
+        """The integers low, low + 1, …, high."""
+        first, last = rational(low, "low"), rational(high, "high")
+        if first.denominator != 1 or last.denominator != 1:
+            raise LabelSpaceError(f"integers({low}, {high}) needs whole bounds; LabelSpace.grid takes others.")
+        return cls._build(first, last, int(last - first) + 1, continuous=False, given=f"integers({low}, {high})")
+
+    @classmethod
+    def grid(cls, low: Rational, high: Rational, points: int) -> LabelSpace:
+        """Real labels from low to high, rounded without bias onto `points` equally spaced values."""
+        first, last, count = rational(low, "low"), rational(high, "high"), rational(points, "points")
+        if count.denominator != 1:
+            raise LabelSpaceError(f"points={points} must be a whole number of at least 2.")
+        return cls._build(first, last, int(count), continuous=True, given=f"grid({low}, {high}, {points})")
+
+    @classmethod
+    def of(cls, values: Iterable[Rational]) -> LabelSpace:
+        """Exactly these labels, in any order."""
+        try:
+            exact = sorted(rational(value, "label") for value in values)
+        except InputError as error:
+            raise LabelSpaceError(str(error)) from None
+        for left, right in itertools.pairwise(exact):
+            if left == right:
+                raise LabelSpaceError(f"label {float(left):g} is there twice; each label may be given once.")
+        return cls._of_exact(tuple(exact), continuous=False)
+
+    @property
+    def low(self) -> float:
+        return float(self.values[0])
+
+    @property
+    def high(self) -> float:
+        return float(self.values[-1])
+
+    @property
+    def step(self) -> Fraction | None:
+        """The exact distance between neighbours where it is the same for all, else None."""
+        first = self.exact[1] - self.exact[0]
+        equal = all(right - left == first for left, right in zip(self.exact, self.exact[1:], strict=False))
+        return first if equal else None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelSpace):
+            return NotImplemented
+        return self.continuous == other.continuous and self.exact == other.exact
+
+    def __hash__(self) -> int:
+        return hash((self.continuous, self.exact))
+
+    def __repr__(self) -> str:
+        step = self.step
+        if self.continuous:
+            return f"LabelSpace.grid({self.low:g}, {self.high:g}, {len(self)})"
+        if step == 1 and self.exact[0].denominator == 1:
+            return f"LabelSpace.integers({int(self.exact[0])}, {int(self.exact[-1])})"
+        shown = [f"{value:g}" for value in self.values]
+        if len(shown) > 8:
+            shown[4:-2] = ["…"]
+        return f"LabelSpace.of([{', '.join(shown)}])"
+
+    @classmethod
+    def _build(cls, first: Fraction, last: Fraction, count: int, *, continuous: bool, given: str) -> LabelSpace:
+        if last <= first:
+            raise LabelSpaceError(f"{given}: high must be greater than low.")
+        if count < 2:
+            raise LabelSpaceError(f"{given}: at least two labels are needed, got {count}.")
+        if count > LABELS_MAX:
+            raise LabelSpaceError(f"{given}: {count} labels are more than {LABELS_MAX}; use a coarser grid.")
+        step = (last - first) / (count - 1)
+        return cls._of_exact(tuple(first + i * step for i in range(count)), continuous=continuous)
+
+    @classmethod
+    def _of_exact(cls, exact: tuple[Fraction, ...], *, continuous: bool) -> LabelSpace:
+        if len(exact) < 2:
+            raise LabelSpaceError(f"at least two labels are needed, got {len(exact)}.")
+        try:
+            values = np.array([float(value) for value in exact])
+        except OverflowError:
+            values = np.array([math.inf])
+        if not np.all(np.isfinite(values)) or np.any(np.abs(values) > 1e150):
+            raise LabelSpaceError("a label is larger than 1e150; rescale the labels.")
+        if np.any(np.diff(values) <= 0):
+            raise LabelSpaceError("two labels are so close that floats cannot tell them apart; widen the spacing.")
+        values.setflags(write=False)
+        return cls(values, continuous, exact)
