@@ -7,6 +7,8 @@
 (7.9288, 0.5)
 """
 
+from labeldp.additive import Laplace, Staircase
+from labeldp.audit import Audit, audit
 from labeldp.certificate import Certificate, certify
 from labeldp.channel import Channel
 from labeldp.design import (
@@ -19,49 +21,74 @@ from labeldp.design import (
     feasible_outputs,
     signature,
 )
+from labeldp.entropy import ReleaseKey, SeededEntropy, SystemEntropy
 from labeldp.errors import (
+    BudgetError,
     ChannelError,
     DesignError,
     EpsilonError,
     FileFormatError,
+    IdError,
     InputError,
+    KeyFormatError,
     LabelDPError,
     LabelError,
     LabelSpaceError,
+    LedgerError,
+    MissingExtraError,
     NotPrivateError,
+    NotPrivateWarning,
     OutputsError,
     PriorError,
     StructureError,
 )
 from labeldp.labels import LabelSpace
-from labeldp.prior import Prior
-
-__version__ = "0.1.0"
+from labeldp.prior import Prior, estimate_prior
+from labeldp.release import LabelRandomizer, Ledger, Receipt, Release
+from labeldp.version import __version__ as __version__
 
 __all__ = [
+    "Audit",
+    "BudgetError",
     "Certificate",
     "Channel",
     "ChannelError",
     "DesignError",
     "EpsilonError",
     "FileFormatError",
+    "IdError",
     "InputError",
+    "KeyFormatError",
     "LabelDPError",
     "LabelError",
+    "LabelRandomizer",
     "LabelSpace",
     "LabelSpaceError",
+    "Laplace",
+    "Ledger",
+    "LedgerError",
+    "MissingExtraError",
     "NotPrivateError",
+    "NotPrivateWarning",
     "OutputsError",
     "Prior",
     "PriorError",
+    "Receipt",
+    "Release",
+    "ReleaseKey",
+    "SeededEntropy",
     "Signature",
+    "Staircase",
     "StructureError",
+    "SystemEntropy",
+    "audit",
     "certify",
     "design_debiased_rr",
     "design_on_grid",
     "design_randomized_response",
     "design_rr_on_bins",
     "design_unbiased",
+    "estimate_prior",
     "feasible_outputs",
     "signature",
 ]

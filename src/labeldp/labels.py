@@ -19,11 +19,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.errors import InputError, LabelSpaceError
+from labeldp.entropy import CHUNK, Stream
+from labeldp.errors import InputError, LabelError, LabelSpaceError
 from labeldp.exact import Rational, rational
 
 __all__ = ["LabelSpace"]
 
+SHARE_MAX = 1 - 2.0**-53
 LABELS_MAX = 1 << 20
 """More labels than this are a mistake: a design takes k² steps, and a grid of a thousand points loses nothing."""
 
@@ -83,6 +85,53 @@ class LabelSpace:
         first = self.exact[1] - self.exact[0]
         equal = all(right - left == first for left, right in zip(self.exact, self.exact[1:], strict=False))
         return first if equal else None
+
+    def checked(self, labels: NDArray[np.float64], *, clip: bool = False) -> NDArray[np.float64]:
+        """The labels, or a LabelError with the row and the value of the first that does not belong here.
+
+        `clip` moves labels beyond the bounds to the nearer bound; it does not mend NaN, nor a value between labels.
+        """
+        finite = np.isfinite(labels)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise LabelError(f"label {labels[row]} at row {row} is no finite number; fill or drop such rows first.")
+        if clip:
+            labels = np.clip(labels, self.low, self.high)
+        inside = (labels >= self.low) & (labels <= self.high)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise LabelError(
+                f"label {labels[row]:g} at row {row} is outside {self.low:g}…{self.high:g}; "
+                "widen the bounds or pass clip=True."
+            )
+        if not self.continuous:
+            known = self.values[np.searchsorted(self.values, labels)] == labels
+            if not known.all():
+                row = int(np.argmin(known))
+                raise LabelError(
+                    f"label {labels[row]:.17g} at row {row} is not one of the {len(self)} labels; "
+                    "LabelSpace.grid takes labels in between."
+                )
+        return labels
+
+    def indices(self, labels: NDArray[np.float64], stream: Stream) -> NDArray[np.int64]:
+        """The index of each checked label; one between two values goes to either, so that its mean stays.
+
+        Up with probability (label − below)/(above − below), as a 64-bit threshold: the bias from rounding that
+        probability is below 2^-50 of the step. It happens before the mechanism, so privacy does not rest on it.
+        """
+        if not self.continuous:
+            return np.searchsorted(self.values, labels)
+        indices = np.empty(len(labels), dtype=np.int64)
+        for start in range(0, len(labels), CHUNK):
+            rows = slice(start, min(start + CHUNK, len(labels)))
+            part = labels[rows] + 0.0  # one zero, not two
+            below = np.minimum(np.searchsorted(self.values, part, side="right") - 1, len(self) - 2)
+            share = (part - self.values[below]) / (self.values[below + 1] - self.values[below])
+            words = stream.blocks(rows, part.view(np.int64))[:, 0]
+            up = (words < (np.minimum(share, SHARE_MAX) * 2.0**64).astype(np.uint64)) | (share >= 1)
+            indices[rows] = below + up
+        return indices
 
     def __len__(self) -> int:
         return len(self.values)

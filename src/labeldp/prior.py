@@ -7,6 +7,7 @@ Fraction(0, 1)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeldp.channel import probabilities_over
-from labeldp.errors import InputError
+from labeldp.entropy import Entropy, Stream, SystemEntropy
+from labeldp.errors import InputError, LabelError
+from labeldp.exact import Rational, epsilon_of
 from labeldp.labels import LabelSpace
 
-__all__ = ["Prior"]
+__all__ = ["Prior", "estimate_prior", "prior_from_counts"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,3 +63,68 @@ class Prior:
     def __repr__(self) -> str:
         cost = "public" if self.epsilon == 0 else f"cost epsilon {float(self.epsilon):g}"
         return f"<Prior over {self.space!r}, mean {self.mean():.4g}, {cost}>"
+
+
+def estimate_prior(labels: ArrayLike, space: LabelSpace, epsilon: Rational, *, entropy: Entropy | None = None) -> Prior:
+    """The private histogram of the labels, the paper's Algorithm 4: counts plus noise, clipped at 0, normalised.
+
+    Changing one label moves one count up and one down, so noise of scale 2/ε makes all counts together ε-DP.
+    Raises: LabelError for a label outside the space, or for no labels at all.
+    """
+    source = entropy or SystemEntropy()
+    given = space.checked(np.asarray(labels, dtype=np.float64))
+    counts = np.bincount(space.indices(given, source.stream("rounding")), minlength=len(space))
+    return prior_from_counts(counts, space, epsilon_of(epsilon), source.stream("prior"))
+
+
+def prior_from_counts(counts: NDArray[np.int64], space: LabelSpace, epsilon: Fraction, stream: Stream) -> Prior:
+    """`estimate_prior` for counts that are there already; `stream` has one row per label of the space."""
+    if counts.sum() == 0:
+        raise LabelError("there are no labels; a prior cannot be estimated from nothing.")
+    noisy = [max(0, int(count) + _discrete_laplace(2 / epsilon, _words(stream, i))) for i, count in enumerate(counts)]
+    total = sum(noisy)
+    if total == 0:
+        # Nothing is left of the counts: say nothing rather than something wrong.
+        return Prior(space, np.full(len(space), 1 / len(space)), epsilon)
+    return Prior(space, np.array([count / total for count in noisy]), epsilon)
+
+
+def _discrete_laplace(scale: Fraction, words: Iterator[int]) -> int:
+    """An exact draw of P(n) ∝ e^(−|n|/scale) from uniform 64-bit words (Canonne, Kamath and Steinke 2020)."""
+    t, s = scale.numerator, scale.denominator
+    while True:
+        u = _below(t, words)
+        if not _flip_exp(Fraction(u, t), words):
+            continue
+        v = 0
+        while _flip_exp(Fraction(1), words):
+            v += 1
+        size = (u + t * v) // s
+        negative = _below(2, words) == 1
+        if not (negative and size == 0):
+            return -size if negative else size
+
+
+def _flip_exp(x: Fraction, words: Iterator[int]) -> bool:
+    """True with probability e^-x exactly, for 0 ≤ x ≤ 1."""
+    k = 1
+    while _below(x.denominator * k, words) < x.numerator:
+        k += 1
+    return k % 2 == 1
+
+
+def _below(n: int, words: Iterator[int]) -> int:
+    """A uniform integer in 0 … n − 1."""
+    accepted = (1 << 64) // n * n
+    while True:
+        word = next(words)
+        if word < accepted:
+            return word % n
+
+
+def _words(stream: Stream, row: int) -> Iterator[int]:
+    """The words of one row, as many as are asked for."""
+    batch, start = 16, 0
+    while True:
+        yield from stream.blocks(np.full(batch, row), np.arange(start, start + batch)).ravel().tolist()
+        start += batch

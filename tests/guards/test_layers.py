@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "labeldp"
 # Lower first. Within a layer a module may import only what is listed before it. "learn.*" is the package and all that
 # is in it, which may import one another.
 LAYERS = (
-    ("errors", "exact"),
+    ("version", "errors", "exact"),
     ("entropy", "labels"),
     ("channel", "additive", "certificate"),
     ("sampler", "prior"),
@@ -31,6 +31,7 @@ LAYERS = (
         "design",
     ),
     (
+        "release.columns",
         "release.receipt",
         "release.ledger",
         "release.randomizer",

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from labeldp.design.arcs import ArcCosts, Floats, Instance
 
-PASSES_MAX = 100
 BLOCK = 64
 
 
@@ -22,7 +21,8 @@ def cheapest_path(costs: Floats, growth: float) -> tuple[float, NDArray[np.int64
     k = len(costs)
     path = np.arange(k + 1)
     value = _ratio(costs, growth, path)
-    for _ in range(PASSES_MAX):
+    # Each pass that improves lowers the number of arcs or ends the search, so k + 1 passes are enough.
+    for _ in range(k + 1):
         better = _best_path(costs, value)
         improved = _ratio(costs, growth, better)
         if not improved < value:

@@ -1,6 +1,6 @@
 """From masses and outputs to a strip: windows by their means, whole units, outputs of least variance.
 
-Three steps, each of which can only lower the loss (docs/proofs/strip.md):
+Three steps; the first and the last can only lower the loss (docs/proofs/strip.md), the second costs a trifle:
 
 1. `windows_by_mean`: lay the outputs side by side in ascending order, each as long as its mass, and give label y the
    contiguous window whose mean is y. Among rows of the same mass and mean it has the least convex loss, so any

@@ -13,6 +13,7 @@ the dual for the caller's own prior over all arcs, by dynamic programming (paths
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ from labeldp.design.arcs import Floats, Instance, Nodes, all_arcs, arcs_near
 from labeldp.design.flow import Flow, solve_flow
 from labeldp.design.paths import cheapest_path, cost_table
 from labeldp.design.strip import Strip, unbiased_outputs, whole_units, windows_by_mean
-from labeldp.errors import DesignError
+from labeldp.errors import ChannelError, DesignError
 from labeldp.exact import Rational, epsilon_of
 from labeldp.prior import Prior
 
@@ -36,6 +37,8 @@ ROUNDS_MAX = 12
 STRETCHES = (1.0, 10.0, 0.1)
 """Each round tries other units in the solver; a stubborn case yields to one of them."""
 UNITS = (1 << 24, 1 << 32, 1 << 40)
+UNUSABLE = (ArithmeticError, RuntimeError, ChannelError)
+"""What a useless answer of the solver, or too few units to keep windows apart, leads to; another try may do."""
 
 
 def design_unbiased(prior: Prior, epsilon: Rational) -> Channel:
@@ -49,17 +52,19 @@ def design_unbiased(prior: Prior, epsilon: Rational) -> Channel:
     accepted = accepted_gap(exact)
     enough = min(accepted / 10, 1e-5)
     best, least, gap = None, np.inf, np.inf
-    for flow, bound in _flows(problem):
-        for units in UNITS:
-            channel = _channel_of(problem, _strip_of(problem, flow, units, exact), prior, exact)
-            loss = channel.noisy_loss(problem.p) / problem.spread**2
-            if loss < least:
-                best, least = channel, loss
-            gap = (least - bound) / least
+    with np.errstate(divide="raise", invalid="raise", over="raise"), suppress(*UNUSABLE):
+        for flow, bound in _flows(problem):
+            for units in UNITS:
+                with suppress(*UNUSABLE):
+                    channel = _channel_of(problem, _strip_of(problem, flow, units, exact), prior, exact)
+                    loss = channel.noisy_loss(problem.p) / problem.spread**2
+                    if loss < least and _is_unbiased(channel):
+                        best, least = channel, loss
+                gap = (least - bound) / least if best is not None else np.inf
+                if gap <= enough:
+                    break
             if gap <= enough:
                 break
-        if gap <= enough:
-            break
     if best is None or not gap <= accepted:
         raise DesignError(
             f"no unbiased design for epsilon={float(exact):g} and {len(prior.space)} labels was proved optimal: the "
@@ -67,6 +72,12 @@ def design_unbiased(prior: Prior, epsilon: Rational) -> Channel:
         )
     certify(best)
     return replace(best, optimality_gap=gap)
+
+
+def _is_unbiased(channel: Channel) -> bool:
+    """To 1e-9 of the label range, or two units in the last place of the largest output."""
+    floats = 2 * np.spacing(np.abs(channel.cell_outputs).max())
+    return bool(np.abs(channel.bias()).max() <= max(1e-9 * (channel.space.high - channel.space.low), floats))
 
 
 def accepted_gap(epsilon: Fraction) -> float:

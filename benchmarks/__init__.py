@@ -1,0 +1,1 @@
+"""Ratios against named rivals, measured in one run: `make bench`."""
