@@ -6,13 +6,14 @@ import json
 import platform
 import sys
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 import labeldp
-from benchmarks import design
+from benchmarks import design, draws
 
 RESULTS = Path(__file__).with_name("results.json")
 
@@ -22,7 +23,7 @@ def main() -> int:
     table = Table("", "claim", "value", "bar", "measured", title=f"labeldp {labeldp.__version__}, ratios in one run")
     claims = []
     with console.status("measuring") as status:
-        for claim in design.claims():
+        for claim in chain(design.claims(), draws.claims()):
             claims.append(claim)
             status.update(f"measured: {claim.what}")
             sign = "≥" if claim.at_least else "≤"

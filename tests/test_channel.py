@@ -155,5 +155,5 @@ def test_the_coin_is_the_smallest_that_is_private(epsilon: str, strip: int, wind
 
 
 def test_repr_tells_what_it_is(channel: Channel) -> None:
-    assert repr(channel) == "<Channel unbiased: 3 labels 0…2, epsilon 0.5, 4 outputs -3.306…5.366>"
+    assert repr(channel) == "<Channel unbiased: 3 labels 0…2, epsilon 0.5, 4 outputs -3.307…5.366>"
     assert "rr-on-bins" in repr(design_rr_on_bins(PRIOR, 1))

@@ -8,7 +8,7 @@ W shapes one step (two levels for the staircase, a geometric fall for Laplace), 
 ε-DP when  W_0 ≤ e^ε·W_last,  c_g ≤ e^ε·c_{g+1}  and the tail after the last step is heavy enough to go on falling no
 faster: c_last ≤ (e^ε − 1)·tail. `certify` checks just that; the proof is in docs/proofs/additive.md. The sum of label
 and noise is clipped to public bounds: to the label range where `clip` is asked for, else so far out that the noise
-gets there about once in 2^40 draws. Both are functions of the integer sum alone, as is the float that is released.
+gets there about once in 2^48·ε² draws. Both are functions of the integer sum alone, as is the float that is released.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeldp.channel import COIN_SIDES, Floats, HasProbabilities, Integers, probabilities_over
-from labeldp.errors import FileFormatError, InputError, LabelSpaceError
+from labeldp.errors import EpsilonError, FileFormatError, InputError, LabelSpaceError
 from labeldp.exact import Rational, epsilon_of, exp_lower
 from labeldp.labels import LabelSpace
 
@@ -38,7 +38,7 @@ FINE = 1 << 12
 COMMON_MAX = 1 << 16
 TOTAL = 1 << 61
 """Room for the weights: twice their sum must fit one random word."""
-STEPS_MIN, STEPS_MAX = 3, 1 << 20
+STEPS_MIN, STEPS_MAX = 3, 1 << 18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,7 +229,9 @@ def _steps(epsilon: Fraction) -> tuple[Integers, int]:
     steps = [int((1 - 1 / bound) * TOTAL / 2)]
     # Where a step of one unit is no longer small against the fall, rounding up would stop it: the tail takes over.
     floor = 4096 / (1 - 1 / bound)
-    while len(steps) < STEPS_MIN or (steps[-1] > floor and len(steps) < STEPS_MAX):
+    while len(steps) < STEPS_MIN or steps[-1] > floor:
+        if len(steps) == STEPS_MAX:
+            raise EpsilonError(f"epsilon={float(epsilon):g} is too small for additive noise; use at least 0.0001.")
         steps.append(math.ceil(steps[-1] / bound))
     return np.array(steps, dtype=np.int64), math.ceil(steps[-1] / (bound - 1))
 

@@ -125,7 +125,9 @@ def _check_lattice(noise: Additive) -> None:
     low, high = noise.bounds
     reach = len(steps) * int(noise.period)
     conditions = {
-        "weights and positions are integers": all(a.dtype == np.int64 for a in (places, steps, noise.positions)),
+        "weights and positions are integers": isinstance(noise.period, int)
+        and isinstance(noise.tail, int)
+        and all(array.dtype == np.int64 for array in (places, steps, noise.positions)),
         "there is one position per label": noise.positions.shape == (len(noise.space),),
         "every label, rounded up or down, stands within the period": bool(
             np.all(noise.positions >= 0) and np.all(noise.positions + (noise.fractions > 0) <= noise.period)

@@ -23,6 +23,7 @@ import json
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -124,12 +125,12 @@ class Channel:
 
     def mean(self) -> Floats:
         """The expected output of each label, exact up to one rounding."""
-        numerators, denominator = self._moment(1)
+        numerators, denominator = self._first_moment
         return np.array([n / denominator for n in numerators])
 
     def bias(self) -> Floats:
         """mean − label, computed exactly and then rounded once."""
-        numerators, denominator = self._moment(1)
+        numerators, denominator = self._first_moment
         labels = (Fraction(value) for value in self.space.values.tolist())
         return np.array(
             [
@@ -140,7 +141,7 @@ class Channel:
 
     def variance(self) -> Floats:
         """The variance of each label's output, computed exactly and then rounded once."""
-        first, denominator = self._moment(1)
+        first, denominator = self._first_moment
         second, square = self._moment(2)
         return np.array(
             [
@@ -217,6 +218,10 @@ class Channel:
             f"epsilon {float(self.epsilon):g}, {len(self.outputs)} outputs "
             f"{self.cell_outputs.min():.4g}…{self.cell_outputs.max():.4g}>"
         )
+
+    @cached_property
+    def _first_moment(self) -> tuple[list[int], int]:
+        return self._moment(1)
 
     def _moment(self, power: int) -> tuple[list[int], int]:
         """Σ_c P(c|y)·output_c^power for every label, as integers over one denominator."""

@@ -85,8 +85,9 @@ class _SeededStream:
     name: str
 
     def blocks(self, rows: slice | Integers, labels: Integers, attempt: int = 0) -> Words:
-        where = rows.start if isinstance(rows, slice) else hashlib.sha256(rows.tobytes()).hexdigest()
-        key = hashlib.sha256(f"{self.name} {where} {attempt}".encode()).digest()
+        where = str(rows.start).encode() if isinstance(rows, slice) else rows.tobytes()
+        parts = (self.name.encode(), where, np.ascontiguousarray(labels).tobytes(), str(attempt).encode())
+        key = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
         return _counter_mode(key, bytes(16), len(labels))
 
 
@@ -135,7 +136,7 @@ class ReleaseKey:
             return Ids("integer", values.astype(np.int64).view(np.uint64))
         kinds = {type(value) for value in values}
         if kinds == {str}:
-            kind, encoded = "text", [str(value).encode() for value in values]
+            kind, encoded = "text", [str(value).encode("utf-8", "surrogatepass") for value in values]
         elif kinds == {bytes}:
             kind, encoded = "bytes", [bytes(value) for value in values]  # type: ignore[arg-type]
         else:
@@ -166,7 +167,8 @@ class ReleaseKey:
 
     def _subkey(self, *parts: str) -> bytes:
         # Lengths before the parts make the encoding injective, whatever the parts hold.
-        info = FORMAT + b"".join(len(p.encode()).to_bytes(8, "little") + p.encode() for p in parts)
+        encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+        info = FORMAT + b"".join(len(part).to_bytes(8, "little") + part for part in encoded)
         return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(self._secret)
 
     def __repr__(self) -> str:
@@ -198,7 +200,7 @@ class _KeyedStream:
         text = np.empty((len(labels), 2), dtype="<u8")
         text[:, 1] = labels.view(np.uint64)
         if attempt:
-            if not 0 < attempt < 1 << 31 or (len(labels) and int(labels.max()) >> 32):
+            if not 0 < attempt < 1 << 31 or (len(labels) and (labels.min() < 0 or int(labels.max()) >> 32)):
                 raise OverflowError("a label or an attempt does not fit its half of the block.")
             text[:, 1] |= np.uint64(attempt << 32)
         if words.ndim == 1:
@@ -214,7 +216,7 @@ def _code_book(key: bytes, blocks: Words) -> Words:
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
     out = np.empty(blocks.nbytes + 15, dtype=np.uint8)
     written = encryptor.update_into(blocks.reshape(-1).view(np.uint8).data, out.data)
-    return out[:written].view(np.uint64).reshape(-1, 2)
+    return out[:written].view("<u8").reshape(-1, 2)
 
 
 def _counter_mode(key: bytes, counter: bytes, count: int) -> Words:
@@ -223,4 +225,4 @@ def _counter_mode(key: bytes, counter: bytes, count: int) -> Words:
     for start in range(0, 16 * count, len(ZEROS)):
         end = min(start + len(ZEROS), 16 * count)
         encryptor.update_into(ZEROS[: end - start], out[start : end + 15].data)
-    return out[: 16 * count].view(np.uint64).reshape(-1, 2)
+    return out[: 16 * count].view("<u8").reshape(-1, 2)

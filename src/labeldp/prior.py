@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeldp.channel import probabilities_over
 from labeldp.entropy import Entropy, Stream, SystemEntropy
-from labeldp.errors import InputError, LabelError
-from labeldp.exact import Rational, epsilon_of
+from labeldp.errors import EpsilonError, InputError, LabelError
+from labeldp.exact import Rational, epsilon_of, rational
 from labeldp.labels import LabelSpace
 
 __all__ = ["Prior", "estimate_prior", "prior_from_counts"]
@@ -34,14 +34,17 @@ class Prior:
     probabilities: NDArray[np.float64]
     epsilon: Fraction = Fraction(0)
 
-    def __init__(self, space: LabelSpace, probabilities: ArrayLike, epsilon: Fraction = Fraction(0)) -> None:
+    def __init__(self, space: LabelSpace, probabilities: ArrayLike, epsilon: Rational = Fraction(0)) -> None:
         if not isinstance(space, LabelSpace):
             raise InputError(f"space must be a LabelSpace, not {type(space).__name__}.")
+        cost = rational(epsilon, "epsilon")
+        if cost < 0:
+            raise EpsilonError(f"epsilon={epsilon}: a prior cannot have cost less than 0.")
         values = probabilities_over(probabilities, len(space))
         values.setflags(write=False)
         object.__setattr__(self, "space", space)
         object.__setattr__(self, "probabilities", values)
-        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "epsilon", cost)
 
     @classmethod
     def uniform(cls, space: LabelSpace) -> Prior:
@@ -114,12 +117,15 @@ def _flip_exp(x: Fraction, words: Iterator[int]) -> bool:
 
 
 def _below(n: int, words: Iterator[int]) -> int:
-    """A uniform integer in 0 … n − 1."""
-    accepted = (1 << 64) // n * n
+    """A uniform integer in 0 … n − 1, from as many words as n needs."""
+    count = (n - 1).bit_length() // 64 + 1
+    accepted = (1 << 64 * count) // n * n
     while True:
-        word = next(words)
-        if word < accepted:
-            return word % n
+        value = 0
+        for _ in range(count):
+            value = value << 64 | next(words)
+        if value < accepted:
+            return value % n
 
 
 def _words(stream: Stream, row: int) -> Iterator[int]:

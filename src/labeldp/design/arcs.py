@@ -119,13 +119,12 @@ def all_arcs(k: int) -> tuple[Nodes, Nodes]:
     return a[proper], b[proper]
 
 
-def arcs_near(a: Nodes, b: Nodes, k: int, radius: int) -> tuple[Nodes, Nodes]:
-    """The arcs whose ends are within `radius` of a given one's, and all arcs of one label."""
-    shifts = np.arange(-radius, radius + 1)
-    left = (a[:, None, None] + shifts[:, None] + 0 * shifts).ravel()
-    right = (b[:, None, None] + 0 * shifts[:, None] + shifts).ravel()
+def arcs_near(a: Nodes, b: Nodes, k: int) -> tuple[Nodes, Nodes]:
+    """The given arcs, those one step from them along a strip (either end or both moved), and all arcs of one label."""
+    steps = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
     single = np.arange(k)
-    left, right = np.concatenate((left, single)), np.concatenate((right, single + 1))
+    left = np.concatenate([*(a + step for step, _ in steps), single])
+    right = np.concatenate([*(b + step for _, step in steps), single + 1])
     proper = (left >= 0) & (right <= k) & (left < right) & ~((left == 0) & (right == k))
     key = np.unique(left[proper] * (k + 1) + right[proper])
     return key // (k + 1), key % (k + 1)

@@ -3,7 +3,7 @@
 Each cell is L (less likely) or U (more likely, by the full ratio) under each label. The theorem: down the labels a
 column reads L*U⁺L*, with both letters; along the strip the run of U only moves forward while outputs ascend; there
 are at most 2k outputs. Where the theory has equal outputs, whole units make them nearly equal, in any order; so an
-order counts as ascending when sorting it would move the loss by less than a part in 10⁸, or than the design's gap.
+order counts as ascending when sorting it would move the loss by less than a part in 10⁷, or than the design's gap.
 """
 
 from __future__ import annotations
@@ -62,6 +62,6 @@ def _check_order(channel: Channel) -> None:
     lengths = np.diff(channel.cuts).astype(np.float64)
     outputs = channel.cell_outputs - channel.cell_outputs.mean()
     moved = outputs - isotonic_regression(outputs, weights=lengths).x
-    if lengths @ moved**2 > max(1e-8, 2 * (channel.optimality_gap or 0.0)) * (lengths @ outputs**2):
+    if lengths @ moved**2 > max(1e-7, 2 * abs(channel.optimality_gap or 0.0)) * (lengths @ outputs**2):
         cell = int(np.argmax(lengths * moved**2))
         raise StructureError(f"the outputs do not ascend along the strip: cell {cell} is out of order.")

@@ -98,11 +98,11 @@ def unbiased_outputs(strip: Strip, labels: Floats, prior: Floats) -> Floats:
 
     total = 1 + growth * strip.window / strip.length
     target = np.concatenate(([labels[0]], np.diff(labels) / growth)) * total
-    normal = sparse.csc_matrix(pattern @ sparse.diags(length / weight) @ pattern.T)
-    factor = splu(normal)
+    scaled = sparse.csr_matrix((entries * (length / weight)[columns], (rows, columns)), shape=pattern.shape)
+    factor = splu((scaled @ pattern.T).tocsc())
     outputs = np.zeros(len(cells), dtype=np.longdouble)
     wide = pattern.astype(np.longdouble)
-    for _ in range(4):
+    for _ in range(3):
         residual = target - wide @ (length * outputs)
         outputs += (pattern.T @ factor.solve(residual.astype(np.float64))) / weight
     return outputs.astype(np.float64)

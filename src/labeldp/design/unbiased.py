@@ -104,16 +104,17 @@ def _flows(problem: Instance) -> Iterator[tuple[Flow, float]]:
     a, b = all_arcs(len(levels[-1][0].y))
     scale = levels[-1][0].loss_scale()
     # At small epsilon the loss hardly depends on the offsets, so that a coarse answer must be sharp to be a guide.
-    rough = 1e-5 if problem.growth > 0.5 else 1e-8
+    rough = 1e-4 if problem.growth > 0.5 else 1e-8
     for coarse, nodes in reversed(levels[1:]):
         flow = solve_flow(coarse, a, b, scale, tolerance=rough)
         scale = flow.loss if flow.loss > 0 else scale
         a, b = _refined(coarse, flow, nodes)
     usual = 1 if 0.3 < problem.growth < 1e7 else 10
+    sharp = 1e-8 if len(levels) > 1 else 1e-10
     bound = -np.inf
     for round_ in range(ROUNDS_MAX):
         stretch = STRETCHES[round_ % len(STRETCHES)] * usual
-        flow = solve_flow(problem, a, b, scale, tolerance=1e-8, stretch=stretch)
+        flow = solve_flow(problem, a, b, scale, tolerance=sharp, stretch=stretch)
         value, costs = dual_bound(problem, flow.v)
         bound = max(bound, value)
         yield flow, bound
@@ -129,7 +130,7 @@ def _refined(coarse: Instance, flow: Flow, nodes: Nodes) -> tuple[Nodes, Nodes]:
     a = np.searchsorted(offsets + window, middles, side="right")
     b = np.searchsorted(offsets, middles, side="right")
     proper = a < b
-    return arcs_near(nodes[a[proper]], nodes[b[proper]], int(nodes[-1]), radius=1)
+    return arcs_near(nodes[a[proper]], nodes[b[proper]], int(nodes[-1]))
 
 
 def _with_violated(problem: Instance, flow: Flow, costs: Floats) -> tuple[Nodes, Nodes]:
@@ -142,7 +143,7 @@ def _with_violated(problem: Instance, flow: Flow, costs: Floats) -> tuple[Nodes,
     used = flow.mass > 1e-6 * flow.mass.max()
     a = np.concatenate((by_start, worst_start[by_end], flow.a[used]))
     b = np.concatenate((worst_end[by_start], by_end, flow.b[used]))
-    near_a, near_b = arcs_near(a, b, k, radius=1)
+    near_a, near_b = arcs_near(a, b, k)
     key = np.unique(np.concatenate((flow.a * (k + 1) + flow.b, near_a * (k + 1) + near_b)))
     return key // (k + 1), key % (k + 1)
 

@@ -42,7 +42,8 @@ def read_labels(labels: Any) -> LabelColumn:
         import narwhals as nw
 
         fresh = nw.new_series(series.name, released, backend=series.implementation)
-        return nw.to_native(nw.maybe_set_index(fresh, index=nw.maybe_get_index(series)))
+        index = nw.maybe_get_index(series)
+        return nw.to_native(fresh if index is None else nw.maybe_set_index(fresh, index=index))
 
     return LabelColumn(_as_floats(series.to_numpy()), rebuilt)
 
@@ -60,7 +61,9 @@ def read_ids(ids: Any) -> Any:
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1:
             raise IdError(f"ids must be one column, not an array of shape {ids.shape}.")
-        return ids if ids.dtype.kind in "iu" else ids.tolist()
+        if ids.dtype.kind in "iu":
+            return ids
+        ids = ids.tolist()
     if ids and all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in ids):
         try:
             return np.array(ids, dtype=np.int64)

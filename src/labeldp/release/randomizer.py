@@ -166,9 +166,14 @@ class LabelRandomizer:
             earlier = ledger.find(str(dataset), str(column), str(name), source.key.fingerprint)
         if earlier is None:
             prior, how, mechanism = self._design(true_labels, source)
+        elif earlier.terms != terms:
+            raise LedgerError(
+                f'the name "{name}" was already used with other terms; a new name redraws every label and pays again.'
+            )
         else:
             # Another build of a solver may return other floats, so the stored law is used, not a new one.
             prior, how, mechanism = _restored(earlier, self.space)
+        spent = self._checked_spending(prior, mechanism)
         at = datetime.now(UTC).isoformat(timespec="seconds")
         if ledger is not None:
             entry, _ = ledger.record(
@@ -188,8 +193,7 @@ class LabelRandomizer:
             )
             at = entry.at
             prior, how, mechanism = _restored(entry, self.space)
-        certify(mechanism, mechanism.epsilon)
-        spent = prior.epsilon if prior is not None else Fraction(0)
+            spent = self._checked_spending(prior, mechanism)
         indices = self.space.indices(true_labels, source.stream("rounding", _digest(repr(self.space.exact))))
         released = draw(mechanism, indices, source.stream("draw", mechanism.digest))
         if not source.private:
@@ -237,6 +241,14 @@ class LabelRandomizer:
         noise = source.numbers("prior", k, _digest(counts.astype("<i8").tobytes()), str(spend))
         prior = prior_from_counts(counts, self.space, spend, noise)
         return prior, how, design(prior, self.epsilon - spend)
+
+    def _checked_spending(self, prior: Prior | None, mechanism: Mechanism) -> Fraction:
+        """What the prior cost, once the mechanism is certified for the rest; nothing is released before this."""
+        spent = prior.epsilon if prior is not None else Fraction(0)
+        certify(mechanism, self.epsilon - spent)
+        if spent < 0 or spent + mechanism.epsilon != self.epsilon:
+            raise LedgerError("the stored prior and mechanism do not add up to the epsilon of this release.")
+        return spent
 
     def _spend(self, k: int, n: int) -> tuple[Fraction, str]:
         if isinstance(self.prior_epsilon, Fraction):
