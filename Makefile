@@ -10,8 +10,8 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | awk -F '\t' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.stamp-core  ## design a first randomizer and print what it does
-	@$(RUN) examples/first_design.py
+demo: $(VENV)/.stamp-core  ## design a first randomizer, certify it, release labels with it
+	@$(RUN) examples/first_design.py && $(RUN) examples/first_release.py
 
 test: $(VENV)/.stamp-dev  ## run the tests and the doctests, on two workers
 	@$(RUN) -m pytest -n 2

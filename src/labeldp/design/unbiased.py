@@ -103,8 +103,9 @@ def _flows(problem: Instance) -> Iterator[tuple[Flow, float]]:
         levels.append(levels[-1][0].merged())
     a, b = all_arcs(len(levels[-1][0].y))
     scale = levels[-1][0].loss_scale()
-    # At small epsilon the loss hardly depends on the offsets, so that a coarse answer must be sharp to be a guide.
-    rough = 1e-4 if problem.growth > 0.5 else 1e-8
+    # At small epsilon the loss hardly depends on the offsets, so that a coarse answer must be sharp to be a guide; and
+    # over many levels the guide must not drift.
+    rough = 1e-8 if problem.growth < 0.5 else 1e-6 if len(levels) > 3 else 1e-4
     for coarse, nodes in reversed(levels[1:]):
         flow = solve_flow(coarse, a, b, scale, tolerance=rough)
         scale = flow.loss if flow.loss > 0 else scale

@@ -164,12 +164,9 @@ class LabelRandomizer:
         earlier = None
         if ledger is not None and isinstance(source, _Keyed):
             earlier = ledger.find(str(dataset), str(column), str(name), source.key.fingerprint)
-        if earlier is None:
+        if earlier is None or earlier.terms != terms:
+            # Under other terms the ledger will refuse the name; it says why.
             prior, how, mechanism = self._design(true_labels, source)
-        elif earlier.terms != terms:
-            raise LedgerError(
-                f'the name "{name}" was already used with other terms; a new name redraws every label and pays again.'
-            )
         else:
             # Another build of a solver may return other floats, so the stored law is used, not a new one.
             prior, how, mechanism = _restored(earlier, self.space)
