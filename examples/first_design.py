@@ -24,17 +24,17 @@ console.print(law)
 console.print(labeldp.certify(channel))
 
 console.print("\n[bold]What other choices cost")
-others = Table("mechanism", "noisy loss", "worst bias", "outputs")
+others = Table("mechanism", "noisy loss", "worst bias")
 for other in (
     channel,
     labeldp.design_on_grid(prior, 0.5, mesh=52),
     labeldp.design_debiased_rr(space, 0.5),
+    labeldp.Staircase(space, 0.5),
+    labeldp.Laplace(space, 0.5),
     labeldp.design_rr_on_bins(prior, 0.5),
     labeldp.design_randomized_response(space, 0.5),
 ):
-    others.add_row(
-        other.name, f"{other.noisy_loss(prior):.4f}", f"{np.abs(other.bias()).max():.2g}", str(len(other.outputs))
-    )
+    others.add_row(other.name, f"{other.noisy_loss(prior):.4f}", f"{np.abs(other.bias()).max():.2g}")
 console.print(others)
 console.print(
     "\nThe biased ones have the smaller loss and teach a model the wrong mean;\n"
