@@ -30,8 +30,9 @@ from labeldp import (
     certify,
     estimate_prior,
 )
+from labeldp.design import MECHANISMS
 from labeldp.errors import FileFormatError
-from labeldp.release.randomizer import MECHANISMS, spend_on_prior
+from labeldp.release.randomizer import spend_on_prior
 
 SPACE = LabelSpace.integers(0, 52)
 TRUE = np.random.default_rng(0).binomial(52, 0.8, 5000)

@@ -11,6 +11,7 @@ from labeldp.additive import Laplace, Staircase
 from labeldp.audit import Audit, audit
 from labeldp.certificate import Certificate, certify
 from labeldp.channel import Channel
+from labeldp.compare import Comparison, compare
 from labeldp.design import (
     Signature,
     design_debiased_rr,
@@ -53,6 +54,7 @@ __all__ = [
     "Certificate",
     "Channel",
     "ChannelError",
+    "Comparison",
     "DesignError",
     "EpsilonError",
     "FileFormatError",
@@ -83,6 +85,7 @@ __all__ = [
     "SystemEntropy",
     "audit",
     "certify",
+    "compare",
     "design_debiased_rr",
     "design_on_grid",
     "design_randomized_response",

@@ -27,6 +27,7 @@ LAYERS = (
         "design.grid",
         "design.bins",
         "design.response",
+        "design.by_name",
         "design.signature",
         "design",
     ),

@@ -15,7 +15,6 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -24,10 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.additive import Additive, Laplace, Staircase
+from labeldp.additive import Additive
 from labeldp.certificate import certify
 from labeldp.channel import Channel
-from labeldp.design import design_debiased_rr, design_randomized_response, design_rr_on_bins, design_unbiased
+from labeldp.design import design_mechanism, uses_prior
 from labeldp.entropy import Entropy, Ids, ReleaseKey, SeededEntropy, Stream, SystemEntropy
 from labeldp.errors import IdError, InputError, LabelError, LedgerError, NotPrivateWarning
 from labeldp.exact import Rational, epsilon_of
@@ -43,19 +42,6 @@ __all__ = ["LabelRandomizer", "Release", "spend_on_prior"]
 
 Mechanism = Channel | Additive
 
-WITH_PRIOR: dict[str, Callable[[Prior, Fraction], Mechanism]] = {
-    "unbiased": design_unbiased,
-    "rr-on-bins": design_rr_on_bins,
-}
-WITHOUT_PRIOR: dict[str, Callable[[LabelSpace, Fraction], Mechanism]] = {
-    "debiased-rr": design_debiased_rr,
-    "randomized-response": design_randomized_response,
-    "laplace": Laplace,
-    "laplace-clipped": lambda space, epsilon: Laplace(space, epsilon, clip=True),
-    "staircase": Staircase,
-    "staircase-clipped": lambda space, epsilon: Staircase(space, epsilon, clip=True),
-}
-MECHANISMS = (*WITH_PRIOR, *WITHOUT_PRIOR)
 PARTS = 10**6
 """The paper's √(k/n) is irrational; it is spent to this many parts of one, rounded down."""
 
@@ -104,9 +90,7 @@ class LabelRandomizer:
         prior_epsilon: Rational | None = None,
     ) -> None:
         exact = epsilon_of(epsilon)
-        if mechanism not in MECHANISMS:
-            raise InputError(f"mechanism={mechanism!r} is unknown; choose one of {', '.join(MECHANISMS)}.")
-        if mechanism in WITHOUT_PRIOR and (prior is not None or prior_epsilon is not None):
+        if not uses_prior(mechanism) and (prior is not None or prior_epsilon is not None):
             raise InputError(f"{mechanism} uses no prior; leave out prior= and prior_epsilon=.")
         if prior is not None and prior_epsilon is not None:
             raise InputError("give prior= or prior_epsilon=, not both: a public prior costs nothing.")
@@ -221,9 +205,12 @@ class LabelRandomizer:
 
     def _design(self, true_labels: NDArray[np.float64], source: _Fresh | _Keyed) -> tuple[Prior | None, str, Mechanism]:
         """Prior, where it came from, and the mechanism for what is left of the budget."""
-        if self.mechanism in WITHOUT_PRIOR:
-            return None, "none is used", WITHOUT_PRIOR[self.mechanism](self.space, self.epsilon)
-        design = WITH_PRIOR[self.mechanism]
+
+        def design(prior: Prior, epsilon: Fraction) -> Mechanism:
+            return design_mechanism(self.mechanism, prior, epsilon)
+
+        if not uses_prior(self.mechanism):
+            return None, "none is used", design(Prior.uniform(self.space), self.epsilon)
         if self.prior is not None:
             how = "public" if self.prior.epsilon == 0 else "given, and paid for in this budget"
             return self.prior, how, design(self.prior, self.epsilon - self.prior.epsilon)
