@@ -7,7 +7,7 @@
 ...     print(f"{row.mechanism:12} {row.noisy_loss:7.3f} {row.worst_bias:5.2f} {row.times_examples:5.2f}")
 unbiased       7.929  0.00  1.00
 laplace       15.917  0.00  2.01
-rr-on-bins     0.261  1.41   nan
+rr-on-bins     0.261  1.40   nan
 """
 
 from __future__ import annotations
@@ -58,11 +58,9 @@ def compare(
     asked = list(mechanisms)
     if not asked:
         raise InputError("there is nothing to compare; name at least one mechanism.")
-    wanted = _as_list(epsilon)
     rows = []
-    for at in wanted or [None]:
-        made = [_made(mechanism, prior, at) for mechanism in asked]
-        rows += _rows(made, prior)
+    for at in _each(epsilon):
+        rows += _rows([_made(mechanism, prior, at) for mechanism in asked], prior)
     return rows
 
 
@@ -106,9 +104,5 @@ def _made(mechanism: str | Channel | Additive, prior: Prior, epsilon: Rational |
     return mechanism
 
 
-def _as_list(epsilon: Rational | Sequence[Rational] | None) -> list[Rational]:
-    if epsilon is None:
-        return []
-    if isinstance(epsilon, Sequence) and not isinstance(epsilon, str):
-        return list(epsilon)
-    return [epsilon]
+def _each(epsilon: Rational | Sequence[Rational] | None) -> list[Rational | None]:
+    return list(epsilon) if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
