@@ -187,3 +187,8 @@ def test_repr() -> None:
     assert repr(Laplace(LabelSpace.integers(0, 52), 1, clip=True)) == (
         "<laplace-clipped: 53 labels 0…52, epsilon 1, lattice of 1, outputs 0…52>"
     )
+
+
+def test_clipped_outputs_stay_within_the_range_to_the_last_bit() -> None:
+    noise = Laplace(LabelSpace.of([0, 0.1, 0.2, 0.3]), 1, clip=True)
+    assert noise.values(np.array([3]), np.array([9])).tolist() == [0.3]

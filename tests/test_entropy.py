@@ -155,3 +155,8 @@ def test_a_key_shows_nothing_of_itself() -> None:
     assert key.fingerprint != ReleaseKey.new().fingerprint
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(key)
+
+
+def test_a_stream_shows_no_subkey() -> None:
+    stream = KEY.stream("draw", KEY.ids(np.arange(2)), "a")
+    assert repr(stream) == "_KeyedStream()"

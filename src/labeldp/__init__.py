@@ -35,6 +35,7 @@ from labeldp.errors import (
     LabelDPError,
     LabelError,
     LabelSpaceError,
+    LeakError,
     LedgerError,
     MissingExtraError,
     NotPrivateError,
@@ -45,7 +46,7 @@ from labeldp.errors import (
 )
 from labeldp.labels import LabelSpace
 from labeldp.prior import Prior, estimate_prior
-from labeldp.release import LabelRandomizer, Ledger, Receipt, Release
+from labeldp.release import FrameRelease, LabelRandomizer, Ledger, Receipt, Release, release_frame
 from labeldp.version import __version__ as __version__
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "DesignError",
     "EpsilonError",
     "FileFormatError",
+    "FrameRelease",
     "IdError",
     "InputError",
     "KeyFormatError",
@@ -67,6 +69,7 @@ __all__ = [
     "LabelSpace",
     "LabelSpaceError",
     "Laplace",
+    "LeakError",
     "Ledger",
     "LedgerError",
     "MissingExtraError",
@@ -93,5 +96,6 @@ __all__ = [
     "design_unbiased",
     "estimate_prior",
     "feasible_outputs",
+    "release_frame",
     "signature",
 ]

@@ -91,7 +91,7 @@ class Additive:
         """What is released for these label indices and this noise; `carried` is 1 where a label was rounded up."""
         points = np.clip(self.positions[labels] + carried + noise, *self.bounds)
         released: Floats = points * float(self.unit) + self.space.low
-        return released
+        return np.clip(released, self.space.low, self.space.high) if self.clip else released
 
     def mean(self) -> Floats:
         """The expected output of each label, from the law."""

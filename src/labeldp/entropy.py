@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -191,9 +191,9 @@ class _KeyedStream:
     Hashed ids: two blocks chained, AES(AES'(hash) xor (0, label + 2^32·attempt)).
     """
 
-    key: bytes
-    id_key: bytes
-    ids: Ids
+    key: bytes = field(repr=False)
+    id_key: bytes = field(repr=False)
+    ids: Ids = field(repr=False)
 
     def blocks(self, rows: slice | Integers, labels: Integers, attempt: int = 0) -> Words:
         words = self.ids.words[rows]

@@ -15,6 +15,7 @@ LabelDPError
 ├── StructureError                   a channel without the structure that the paper proves
 ├── LedgerError                      a ledger that cannot be used, or an entry that it refuses
 │   └── BudgetError                  a release that would cost more than what remains
+├── LeakError                        something beside the released labels would give the true ones away
 ├── MissingExtraError                an optional package that is not installed
 └── NotPrivateError                  the certificate is refused
 
@@ -35,6 +36,7 @@ __all__ = [
     "LabelDPError",
     "LabelError",
     "LabelSpaceError",
+    "LeakError",
     "LedgerError",
     "MissingExtraError",
     "NotPrivateError",
@@ -106,6 +108,10 @@ class BudgetError(LedgerError):
 
 
 class MissingExtraError(LabelDPError):
+    pass
+
+
+class LeakError(LabelDPError):
     pass
 
 

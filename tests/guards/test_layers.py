@@ -36,6 +36,7 @@ LAYERS = (
         "release.receipt",
         "release.ledger",
         "release.randomizer",
+        "release.leaks",
         "release.frames",
         "release.files",
         "release.spark",

@@ -89,7 +89,7 @@ def _as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
         if value is None:
             raise LabelError(f"the label at row {row} is missing; fill or drop such rows first.")
         if isinstance(value, str | bytes | bool | np.bool_):
-            raise LabelError(f"label {value!r} at row {row} is no number.")
+            raise LabelError(f"label {str(value)!r} at row {row} is no number.")
         try:
             floats[row] = float(value)
         except (TypeError, ValueError):

@@ -132,6 +132,9 @@ class LabelRandomizer:
         come in the same order. `ledger` needs `dataset` and `column`. `clip` moves labels to the nearer bound.
         Raises: LabelError, IdError, LedgerError, BudgetError, …; then nothing was released and nothing spent.
         """
+        for what, given in (("name", name), ("dataset", dataset), ("column", column)):
+            if given is not None and not isinstance(given, str):
+                raise InputError(f"{what}={given!r} must be text.")
         column_of_labels = read_labels(labels)
         n = len(column_of_labels.values)
         if n == 0:
