@@ -73,6 +73,12 @@ def test_no_epsilon(bad: object) -> None:
         epsilon_of(bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("long", ["1e999999999", "-1e-999999999", "1" * 5000, Decimal("1e99999")])
+def test_a_short_text_for_a_long_number_is_refused_at_once(long: object) -> None:
+    with pytest.raises(EpsilonError, match="more than 1000 digits"):
+        epsilon_of(long)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("beyond", [1e-7, 41, "1e400", 10**9])
 def test_epsilon_beyond_the_integers_names_the_limits(beyond: object) -> None:
     with pytest.raises(EpsilonError, match="1e-06…40"):

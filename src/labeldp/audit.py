@@ -57,7 +57,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, betaincinv
 
 from labeldp.additive import Additive
 from labeldp.channel import Channel
@@ -380,6 +379,8 @@ def _confirm(source: _Source, triples: list[_Triple], error: float) -> tuple[flo
 
 def _log_ratio_lower(hits: int, draws: int, hits_other: int, draws_other: int, error: float) -> float:
     """log(p_lower/p'_upper): at most log(p/p') except with probability `error`, half of it on each side."""
+    from scipy.special import betainccinv, betaincinv  # slow to import
+
     if hits == 0:
         return -math.inf
     p_lower = float(betaincinv(hits, draws - hits + 1, error / 2))

@@ -24,6 +24,8 @@ __all__ = ["EPSILON_MAX", "EPSILON_MIN", "Rational", "epsilon_of", "exp_lower", 
 Rational = int | float | str | Fraction | Decimal | SupportsFloat
 """What a caller may write for an exact number."""
 
+DIGITS_MAX = 1000
+
 EPSILON_MIN = Fraction(1, 10**6)
 EPSILON_MAX = Fraction(40)
 """A 64-bit coin expresses e^epsilon between these with room to spare; beyond them it would round to nothing."""
@@ -37,8 +39,13 @@ def rational(value: Rational, name: str = "value") -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))
     text = value if isinstance(value, str | Decimal) else _shortest_decimal(value, name)
     try:
+        # 1e999999999 is a short text and a long number.
+        if len(str(text)) > DIGITS_MAX or ("e" in str(text).lower() and abs(Decimal(text).adjusted()) > DIGITS_MAX):
+            raise InputError(f"{name}={str(value)[:40]!r} has more than {DIGITS_MAX} digits.")
         return Fraction(text)
-    except (ValueError, OverflowError, ZeroDivisionError):
+    except InputError:
+        raise
+    except (ValueError, ArithmeticError):
         raise InputError(f"{name}={value!r} is no finite number.") from None
 
 

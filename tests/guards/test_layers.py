@@ -44,7 +44,7 @@ LAYERS = (
     ),
     ("learn.*", "datasets.*", "compare", "audit"),
     ("report.*",),
-    ("cli",),
+    ("terminal", "cli", "__main__"),
     ("labeldp",),
 )
 ORDER = [place for layer in LAYERS for place in layer]

@@ -16,7 +16,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from labeldp.certificate import certify
 from labeldp.channel import COIN_SIDES, Channel, smallest_coin
@@ -89,6 +88,8 @@ def _solve(labels: Floats, p: Floats, z: Floats, losses: Floats, epsilon: Fracti
     all numbers are of one order for small epsilon and for large. The units are a thousand times smaller still, so
     that the solver's absolute tolerance, which cannot go below 1e-10, asks for 1e-13.
     """
+    from scipy.optimize import linprog  # slow to import, and only the reference needs it
+
     k, n = losses.shape
     growth = float(np.expm1(float(epsilon)))
     scale = (growth + 1) * MAGNIFY
