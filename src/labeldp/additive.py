@@ -13,7 +13,6 @@ gets there about once in 2^48·ε² draws. Both are functions of the integer sum
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -24,14 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.channel import COIN_SIDES, Floats, HasProbabilities, Integers, probabilities_over
+from labeldp.channel import COIN_SIDES, Channel, Floats, HasProbabilities, Integers, probabilities_over
 from labeldp.errors import EpsilonError, FileFormatError, InputError, LabelSpaceError
 from labeldp.exact import Rational, epsilon_of, exp_lower
 from labeldp.labels import LabelSpace
+from labeldp.stored import digest_of, sealed, unsealed
 
-__all__ = ["Additive", "Laplace", "Staircase"]
+__all__ = ["Additive", "Laplace", "Staircase", "mechanism_from_json"]
 
-FORMAT = "labeldp.additive"
 VERSION = 1
 FINE = 1 << 12
 """At least this many lattice units span the range where the noise is meant to be continuous."""
@@ -114,39 +113,31 @@ class Additive:
     @property
     def digest(self) -> str:
         """SHA-256 of the exact law."""
-        return _sha256(self._law())
+        return digest_of(self._law())
 
     def to_json(self) -> str:
         """The mechanism as publishable JSON, with a version and a digest over everything in it."""
-        body = {"format": FORMAT, "version": VERSION, **self._law(), "name": self.name}
-        return json.dumps({**body, "digest": _sha256(body)})
+        return sealed("additive", VERSION, {**self._law(), "name": self.name})
 
     @classmethod
     def from_json(cls, text: str) -> Additive:
         """Read what `to_json` wrote; anything else is refused by name."""
+        body = unsealed(text, "additive", VERSION)
         try:
-            body = json.loads(text)
-        except ValueError:
-            raise FileFormatError("this is no JSON; a mechanism file is what to_json() writes.") from None
-        if not isinstance(body, dict) or body.get("format") != FORMAT or body.get("version") != VERSION:
-            raise FileFormatError(f'this is no additive mechanism: it is not "{FORMAT}" of version {VERSION}.')
-        claimed = body.pop("digest", None)
-        if claimed != _sha256(body):
-            raise FileFormatError("the mechanism was changed after it was written: its digest does not fit.")
-        exact = [Fraction(value) for value in body["labels"]["values"]]
-        continuous = body["labels"]["continuous"]
-        return Additive(
-            space=LabelSpace.grid(exact[0], exact[-1], len(exact)) if continuous else LabelSpace.of(exact),
-            epsilon=Fraction(body["epsilon"]),
-            name=body["name"],
-            period=body["period"],
-            positions=np.array(body["positions"], dtype=np.int64),
-            fractions=np.array(body["fractions"], dtype=np.uint64),
-            places=np.array(body["places"], dtype=np.int64),
-            steps=np.array(body["steps"], dtype=np.int64),
-            tail=body["tail"],
-            clip=body["clip"],
-        )
+            return Additive(
+                space=LabelSpace.from_dict(body["labels"]),
+                epsilon=epsilon_of(body["epsilon"]),
+                name=str(body["name"]),
+                period=int(body["period"]),
+                positions=np.array(body["positions"], dtype=np.int64),
+                fractions=np.array(body["fractions"], dtype=np.uint64),
+                places=np.array(body["places"], dtype=np.int64),
+                steps=np.array(body["steps"], dtype=np.int64),
+                tail=int(body["tail"]),
+                clip=bool(body["clip"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FileFormatError(f"the additive file is broken: {error}") from None
 
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, Additive) else NotImplemented
@@ -179,7 +170,7 @@ class Additive:
 
     def _law(self) -> dict[str, Any]:
         return {
-            "labels": {"values": [str(value) for value in self.space.exact], "continuous": self.space.continuous},
+            "labels": self.space.to_dict(),
             "epsilon": str(self.epsilon),
             "period": self.period,
             "positions": self.positions.tolist(),
@@ -320,5 +311,15 @@ def _cuts(weights: list[int]) -> Integers:
     return np.array(cuts, dtype=np.int64)
 
 
-def _sha256(body: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def mechanism_from_json(text: str) -> Channel | Additive:
+    """The Channel or additive mechanism that `to_json` wrote, by the format that it names."""
+    try:
+        written = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FileFormatError("this is no JSON; a mechanism file is what to_json() writes.") from None
+    kind = written.get("format") if isinstance(written, dict) else None
+    if kind == "labeldp.channel":
+        return Channel.from_json(text)
+    if kind == "labeldp.additive":
+        return Additive.from_json(text)
+    raise FileFormatError('this is no mechanism: its "format" is none of labeldp.channel, labeldp.additive.')

@@ -18,8 +18,6 @@ Outputs are floats because they are post-processing of the cell; privacy never d
 
 from __future__ import annotations
 
-import hashlib
-import json
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,12 +31,12 @@ from numpy.typing import ArrayLike, NDArray
 from labeldp.errors import ChannelError, FileFormatError, InputError, PriorError
 from labeldp.exact import epsilon_of, exp_lower
 from labeldp.labels import LabelSpace
+from labeldp.stored import digest_of, sealed, unsealed
 
 __all__ = ["COIN_SIDES", "Channel", "HasProbabilities", "probabilities_over", "smallest_coin"]
 
 COIN_SIDES = 1 << 64
 STRIP_MAX = 1 << 62
-FORMAT = "labeldp.channel"
 VERSION = 1
 
 Floats = NDArray[np.float64]
@@ -158,38 +156,28 @@ class Channel:
     @property
     def digest(self) -> str:
         """SHA-256 of the exact law: label set, epsilon, strip, outputs. Name, prior and gap are not in it."""
-        return _sha256(self._law())
+        return digest_of(self._law())
 
     def to_json(self) -> str:
         """The channel as publishable JSON, with a version and a digest over everything in it."""
-        body: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            **self._law(),
-            "name": self.name,
-            "prior": None if self.prior is None else self.prior.tolist(),
-            "optimality_gap": self.optimality_gap,
-        }
-        return json.dumps({**body, "digest": _sha256(body)}, indent=1)
+        return sealed(
+            "channel",
+            VERSION,
+            {
+                **self._law(),
+                "name": self.name,
+                "prior": None if self.prior is None else self.prior.tolist(),
+                "optimality_gap": self.optimality_gap,
+            },
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Channel:
         """Read what `to_json` wrote; anything else is refused by name."""
-        try:
-            body = json.loads(text)
-        except ValueError:
-            raise FileFormatError("this is no JSON; a channel file is what Channel.to_json() writes.") from None
-        if not isinstance(body, dict) or body.get("format") != FORMAT:
-            raise FileFormatError(f'this is no channel: its "format" is not "{FORMAT}".')
-        if body.get("version") != VERSION:
-            version = body.get("version")
-            raise FileFormatError(f"channel version {version!r} is unknown; this labeldp reads version {VERSION}.")
-        claimed = body.pop("digest", None)
-        if claimed != _sha256(body):
-            raise FileFormatError("the channel was changed after it was written: its digest does not fit its content.")
+        body = unsealed(text, "channel", VERSION)
         try:
             return cls(
-                space=_space_from(body["labels"]),
+                space=LabelSpace.from_dict(body["labels"]),
                 epsilon=Fraction(body["epsilon"]),
                 strip=int(body["strip"]),
                 window=int(body["window"]),
@@ -242,7 +230,7 @@ class Channel:
 
     def _law(self) -> dict[str, Any]:
         return {
-            "labels": {"values": [str(value) for value in self.space.exact], "continuous": self.space.continuous},
+            "labels": self.space.to_dict(),
             "epsilon": str(self.epsilon),
             "strip": self.strip,
             "window": self.window,
@@ -299,17 +287,6 @@ def probabilities_over(prior: HasProbabilities | ArrayLike, count: int) -> Float
     if abs(total - 1) > 1e-9:
         raise PriorError(f"the probabilities add up to {total:.12g}, not to 1; divide them by their sum.")
     return probabilities
-
-
-def _space_from(stored: dict[str, Any]) -> LabelSpace:
-    exact = [Fraction(value) for value in stored["values"]]
-    if stored["continuous"]:
-        return LabelSpace.grid(exact[0], exact[-1], len(exact))
-    return LabelSpace.of(exact)
-
-
-def _sha256(body: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _frozen(array: Any) -> Any:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +133,16 @@ class LabelSpace:
             up = (words < (np.minimum(share, SHARE_MAX) * 2.0**64).astype(np.uint64)) | (share >= 1)
             indices[rows] = below + up
         return indices
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the exact values as text, and whether labels in between are welcome."""
+        return {"values": [str(value) for value in self.exact], "continuous": self.continuous}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> LabelSpace:
+        """Read what `to_dict` gave."""
+        exact = [Fraction(value) for value in stored["values"]]
+        return cls.grid(exact[0], exact[-1], len(exact)) if stored["continuous"] else cls.of(exact)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -25,9 +25,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from labeldp.additive import FORMAT as ADDITIVE_FORMAT
-from labeldp.additive import Additive
-from labeldp.channel import FORMAT as CHANNEL_FORMAT
+from labeldp.additive import Additive, mechanism_from_json
 from labeldp.channel import Channel
 from labeldp.errors import FileFormatError, InputError, LabelDPError, NotPrivateError, PriorError
 from labeldp.exact import rational
@@ -119,24 +117,12 @@ def prior_of(space: LabelSpace, path: Path | None) -> Prior:
 
 def read_mechanism(path: Path) -> Channel | Additive:
     """The Channel or additive mechanism in a file, by the "format" that it names."""
-    readers: dict[str, Callable[[str], Channel | Additive]] = {
-        CHANNEL_FORMAT: Channel.from_json,
-        ADDITIVE_FORMAT: Additive.from_json,
-    }
     try:
-        text = path.read_text(encoding="utf-8")
-        body = json.loads(text)
-        written = body.get("format") if isinstance(body, dict) else None
-    except (ValueError, RecursionError):
+        return mechanism_from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
         raise FileFormatError(f"{path} is no JSON; give what labeldp design wrote.") from None
-    if not isinstance(written, str) or written not in readers:
-        raise FileFormatError(f'{path} is no mechanism: its "format" is none of {", ".join(readers)}.')
-    try:
-        return readers[written](text)
     except LabelDPError as error:
         raise FileFormatError(f"{path}: {error}") from None
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise FileFormatError(f"{path} is broken: {error}") from None
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "labeldp"
 # Lower first. Within a layer a module may import only what is listed before it. "learn.*" is the package and all that
 # is in it, which may import one another.
 LAYERS = (
-    ("version", "errors", "exact"),
+    ("version", "errors", "stored", "exact"),
     ("entropy", "labels"),
     ("channel", "additive", "certificate"),
     ("sampler", "prior"),
@@ -49,7 +49,7 @@ LAYERS = (
 )
 ORDER = [place for layer in LAYERS for place in layer]
 
-KERNEL = {"exact", "entropy", "labels", "channel", "additive", "certificate", "sampler"}
+KERNEL = {"stored", "exact", "entropy", "labels", "channel", "additive", "certificate", "sampler"}
 KERNEL_MAY_IMPORT = {"numpy", "cryptography", *sys.stdlib_module_names}
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.additive import Additive
+from labeldp.additive import Additive, mechanism_from_json
 from labeldp.certificate import certify
 from labeldp.channel import Channel
 from labeldp.design import design_mechanism, uses_prior
@@ -375,9 +375,7 @@ def _restored(entry: Entry, space: LabelSpace) -> tuple[Prior | None, str, Mecha
     prior = None
     if "probabilities" in body:
         prior = Prior(space, body["probabilities"], Fraction(body["epsilon"]))
-    additive = json.loads(entry.mechanism).get("format") == "labeldp.additive"
-    mechanism = Additive.from_json(entry.mechanism) if additive else Channel.from_json(entry.mechanism)
-    return prior, body["how"], mechanism
+    return prior, body["how"], mechanism_from_json(entry.mechanism)
 
 
 def _digest(content: str | bytes) -> str:

@@ -6,16 +6,15 @@ public.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
 from labeldp.errors import FileFormatError
+from labeldp.stored import sealed, unsealed
 
 __all__ = ["Receipt"]
 
-FORMAT = "labeldp.receipt"
 VERSION = 1
 
 
@@ -46,24 +45,16 @@ class Receipt:
 
     def to_json(self) -> str:
         """The receipt as JSON; budgets as exact fractions."""
-        body: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        body: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             body[field.name] = str(value) if isinstance(value, Fraction) else value
-        return json.dumps(body, indent=1, ensure_ascii=False)
+        return sealed("receipt", VERSION, body)
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
         """Read what `to_json` wrote; anything else is refused by name."""
-        try:
-            body = json.loads(text)
-        except ValueError:
-            raise FileFormatError("this is no JSON; a receipt is what Receipt.to_json() writes.") from None
-        if not isinstance(body, dict) or body.get("format") != FORMAT:
-            raise FileFormatError(f'this is no receipt: its "format" is not "{FORMAT}".')
-        if body.get("version") != VERSION:
-            version = body.get("version")
-            raise FileFormatError(f"receipt version {version!r} is unknown; this labeldp reads version {VERSION}.")
+        body = unsealed(text, "receipt", VERSION)
         try:
             values = {field.name: body[field.name] for field in fields(cls)}
             for name in ("epsilon", "epsilon_prior", "epsilon_labels"):
