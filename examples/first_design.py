@@ -12,12 +12,12 @@ prior = labeldp.Prior(space, [0.6, 0.25, 0.15])
 channel = labeldp.design_unbiased(prior, epsilon=0.5)
 
 console.print("[bold]The optimal unbiased randomizer for labels 0, 1, 2 with shares 60 %, 25 %, 15 %, at ε = 0.5")
-law = Table("label", *(f"releases {z:.3f}" for z in channel.outputs), "mean", "standard deviation")
+law = Table("label", *(f"→ {z:.3f}" for z in channel.outputs), "mean", "deviation")
 for y, row in enumerate(channel.matrix()):
     law.add_row(
         f"{space.values[y]:g}",
         *(f"{p:.1%}" for p in row),
-        f"{channel.mean()[y] + 0.0:.6f}",
+        f"{round(channel.mean()[y], 9) + 0.0:.6f}",
         f"{np.sqrt(channel.variance()[y]):.3f}",
     )
 console.print(law)

@@ -11,7 +11,7 @@ weeks = np.clip(np.round(np.random.default_rng(0).normal(44, 12, 100_000)), 0, 5
 space = labeldp.LabelSpace.integers(0, 52)
 
 console.print("[bold]What one release does, ε = 1, by mechanism")
-table = Table("mechanism", "released range", "mean label", "worst bias", "standard deviation", "ε on prior + labels")
+table = Table("mechanism", "released", "mean", "worst bias", "deviation", "ε on prior + labels")
 table.add_row("true labels", "0 … 52", f"{weeks.mean():.2f}", "", "", "")
 for mechanism in ("unbiased", "staircase", "laplace", "laplace-clipped", "rr-on-bins"):
     release = labeldp.LabelRandomizer(space, epsilon=1, mechanism=mechanism).release(weeks)
@@ -22,7 +22,7 @@ for mechanism in ("unbiased", "staircase", "laplace", "laplace-clipped", "rr-on-
         f"{release.labels.mean():.2f}",
         f"{np.abs(law.bias()).max():.2g}",
         f"{np.sqrt(law.variance().mean()):.1f}",
-        f"{float(receipt.epsilon_prior):g} + {float(receipt.epsilon_labels):g}",
+        f"{float(receipt.epsilon_prior):.3f} + {float(receipt.epsilon_labels):.3f}",
     )
 console.print(table)
 console.print(
