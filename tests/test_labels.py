@@ -37,7 +37,13 @@ def test_equality_is_by_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    "space", [LabelSpace.integers(0, 52), LabelSpace.grid(0, 400, 401), LabelSpace.of([1.5, 2, 7])]
+    "space",
+    [
+        LabelSpace.integers(0, 52),
+        LabelSpace.grid(0, 400, 401),
+        LabelSpace.of([1.5, 2, 7]),
+        LabelSpace.grid(1e9, 1e9 + 1, 5),
+    ],
 )
 def test_repr_builds_the_same_space(space: LabelSpace) -> None:
     assert eval(repr(space), {"LabelSpace": LabelSpace}) == space

@@ -158,10 +158,10 @@ class LabelSpace:
     def __repr__(self) -> str:
         step = self.step
         if self.continuous:
-            return f"LabelSpace.grid({self.low:g}, {self.high:g}, {len(self)})"
+            return f"LabelSpace.grid({_shown(self.low)}, {_shown(self.high)}, {len(self)})"
         if step == 1 and self.exact[0].denominator == 1:
             return f"LabelSpace.integers({int(self.exact[0])}, {int(self.exact[-1])})"
-        shown = [f"{value:g}" for value in self.values]
+        shown = [_shown(value) for value in self.values.tolist()]
         if len(shown) > 8:
             shown[4:-2] = ["…"]
         return f"LabelSpace.of([{', '.join(shown)}])"
@@ -191,3 +191,9 @@ class LabelSpace:
             raise LabelSpaceError("two labels are so close that floats cannot tell them apart; widen the spacing.")
         values.setflags(write=False)
         return cls(values, continuous, exact)
+
+
+def _shown(value: float) -> str:
+    """Short where that says it all, else with every digit."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
