@@ -255,3 +255,21 @@ def test_bad_randomizers(arguments: dict[str, object], error: type[Exception], s
 def test_too_few_labels_for_the_paper_s_split() -> None:
     with pytest.raises(LabelDPError, match="too few labels"):
         LabelRandomizer(SPACE, 1, prior_epsilon="paper").release(TRUE[:50])
+
+
+def test_a_seeded_prior_is_contagious(ledger: Ledger) -> None:
+    prior = estimate_prior(TRUE, SPACE, "0.1", entropy=SeededEntropy(7))
+    assert "NOT PRIVATE" in repr(prior)
+    with pytest.warns(NotPrivateWarning):
+        receipt = LabelRandomizer(SPACE, 1, prior=prior).release(TRUE).receipt
+    assert (receipt.private, receipt.seed) == (False, 7)
+    with pytest.raises(LedgerError, match="not private"):
+        LabelRandomizer(SPACE, 1, prior=prior).release(TRUE, ledger=ledger, dataset="d", column="c")
+
+
+def test_masked_and_complex_labels_are_refused() -> None:
+    for labels in (np.ma.array([1, 2, 3], mask=[0, 1, 0]), np.array([1 + 2j, 3])):
+        with pytest.raises(LabelError, match="real numbers, none masked"):
+            LabelRandomizer(SPACE, 1).release(labels)
+    with pytest.raises(IdError, match="masked"):
+        LabelRandomizer(SPACE, 1).release([1, 2], ids=np.ma.array([1, 2], mask=[0, 1]), key=KEY, name="n")

@@ -33,8 +33,11 @@ class Prior:
     space: LabelSpace
     probabilities: NDArray[np.float64]
     epsilon: Fraction = Fraction(0)
+    seed: int | None = None
 
-    def __init__(self, space: LabelSpace, probabilities: ArrayLike, epsilon: Rational = Fraction(0)) -> None:
+    def __init__(
+        self, space: LabelSpace, probabilities: ArrayLike, epsilon: Rational = Fraction(0), seed: int | None = None
+    ) -> None:
         if not isinstance(space, LabelSpace):
             raise InputError(f"space must be a LabelSpace, not {type(space).__name__}.")
         cost = rational(epsilon, "epsilon")
@@ -45,6 +48,7 @@ class Prior:
         object.__setattr__(self, "space", space)
         object.__setattr__(self, "probabilities", values)
         object.__setattr__(self, "epsilon", cost)
+        object.__setattr__(self, "seed", seed)
 
     @classmethod
     def uniform(cls, space: LabelSpace) -> Prior:
@@ -65,7 +69,8 @@ class Prior:
 
     def __repr__(self) -> str:
         cost = "public" if self.epsilon == 0 else f"cost epsilon {float(self.epsilon):g}"
-        return f"<Prior over {self.space!r}, mean {self.mean():.4g}, {cost}>"
+        stamp = "" if self.seed is None else "NOT PRIVATE, "
+        return f"<Prior over {self.space!r}, {stamp}mean {self.mean():.4g}, {cost}>"
 
 
 def estimate_prior(labels: ArrayLike, space: LabelSpace, epsilon: Rational, *, entropy: Entropy | None = None) -> Prior:
@@ -77,7 +82,11 @@ def estimate_prior(labels: ArrayLike, space: LabelSpace, epsilon: Rational, *, e
     source = entropy or SystemEntropy()
     given = space.checked(np.asarray(labels, dtype=np.float64))
     counts = np.bincount(space.indices(given, source.stream("rounding")), minlength=len(space))
-    return prior_from_counts(counts, space, epsilon_of(epsilon), source.stream("prior"))
+    estimated = prior_from_counts(counts, space, epsilon_of(epsilon), source.stream("prior"))
+    if source.private:
+        return estimated
+    # What a seed has touched says so, and makes what is released with it say so.
+    return Prior(space, estimated.probabilities, estimated.epsilon, seed=getattr(source, "seed", 0))
 
 
 def prior_from_counts(counts: NDArray[np.int64], space: LabelSpace, epsilon: Fraction, stream: Stream) -> Prior:

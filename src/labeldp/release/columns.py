@@ -24,6 +24,8 @@ class LabelColumn:
 
 def read_labels(labels: Any) -> LabelColumn:
     """Floats from an array, a list or tuple, or any series that narwhals knows; missing values and text are refused."""
+    if isinstance(labels, np.ma.MaskedArray) or (isinstance(labels, np.ndarray) and labels.dtype.kind == "c"):
+        raise LabelError("labels must be real numbers, none masked; fill or drop masked rows first.")
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:
             raise LabelError(f"labels must be one column, not an array of shape {labels.shape}.")
@@ -58,6 +60,8 @@ def read_ids(ids: Any) -> Any:
             row = int(np.argmax(series.is_null().to_numpy()))
             raise IdError(f"the id at row {row} is missing; every record needs one.")
         ids = series.to_numpy() if series.dtype.is_integer() else series.to_list()
+    if isinstance(ids, np.ma.MaskedArray):
+        raise IdError("ids must not be masked; every record needs one.")
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1:
             raise IdError(f"ids must be one column, not an array of shape {ids.shape}.")

@@ -145,7 +145,7 @@ class LabelRandomizer:
         if ledger is not None:
             if not dataset or not column:
                 raise InputError("a ledger keeps budgets per data set and column: pass dataset= and column=.")
-            if not source.private:
+            if not source.private or self._seed is not None:
                 raise LedgerError("a seeded release is not private; it is not entered in a ledger.")
         terms = self._terms(n, clip)
         earlier = None
@@ -180,10 +180,11 @@ class LabelRandomizer:
             spent = self._checked_spending(prior, mechanism)
         indices = self.space.indices(true_labels, source.stream("rounding", _digest(repr(self.space.exact))))
         released = draw(mechanism, indices, source.stream("draw", mechanism.digest))
-        if not source.private:
+        private, seed = source.private and self._seed is None, source.seed if source.seed is not None else self._seed
+        if not private:
             warnings.warn("these labels were drawn from a seed: they are NOT PRIVATE.", NotPrivateWarning, stacklevel=2)
         receipt = Receipt(
-            private=source.private,
+            private=private,
             epsilon=spent + mechanism.epsilon,
             epsilon_prior=spent,
             epsilon_labels=mechanism.epsilon,
@@ -200,7 +201,7 @@ class LabelRandomizer:
             name=name,
             dataset=dataset,
             column=column,
-            seed=source.seed,
+            seed=seed,
             at=at,
             labeldp=__version__,
         )
@@ -228,6 +229,11 @@ class LabelRandomizer:
         noise = source.numbers("prior", k, _digest(counts.astype("<i8").tobytes()), str(spend))
         prior = prior_from_counts(counts, self.space, spend, noise)
         return prior, how, design(prior, self.epsilon - spend)
+
+    @property
+    def _seed(self) -> int | None:
+        """The seed that the given prior was estimated with, if any: it is contagious."""
+        return None if self.prior is None else self.prior.seed
 
     def _checked_spending(self, prior: Prior | None, mechanism: Mechanism) -> Fraction:
         """What the prior cost, once the mechanism is certified for the rest; nothing is released before this."""
