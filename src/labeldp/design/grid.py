@@ -20,6 +20,7 @@ from scipy import sparse
 from labeldp.certificate import certify
 from labeldp.channel import COIN_SIDES, Channel, smallest_coin
 from labeldp.design.arcs import Floats
+from labeldp.design.unbiased import is_unbiased
 from labeldp.errors import DesignError, InputError, OutputsError
 from labeldp.exact import Rational, epsilon_of, rational
 from labeldp.labels import LabelSpace
@@ -77,6 +78,12 @@ def design_on_grid(
     labels, z = (prior.space.values - middle) / spread, (grid - middle) / spread
     least, window = _solve(labels, prior.probabilities, z, losses, exact)
     channel = _channel(prior, exact, grid, labels, z, least, window)
+    if not is_unbiased(channel):
+        # The solver's tolerance can leave an end label short of its mean; say so rather than return a biased channel.
+        raise DesignError(
+            f"the linear program's answer is biased by {np.abs(channel.bias()).max() / spread:.1e} of the label range, "
+            "above 1e-09; try another mesh, or design_unbiased, which needs none."
+        )
     certify(channel)
     return channel
 

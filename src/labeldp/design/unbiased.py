@@ -58,7 +58,7 @@ def design_unbiased(prior: Prior, epsilon: Rational) -> Channel:
                 with suppress(*UNUSABLE):
                     channel = _channel_of(problem, _strip_of(problem, flow, units, exact), prior, exact)
                     loss = channel.noisy_loss(problem.p) / problem.spread**2
-                    if loss < least and _is_unbiased(channel):
+                    if loss < least and is_unbiased(channel):
                         best, least = channel, loss
                 gap = (least - bound) / least if best is not None else np.inf
                 if gap <= enough:
@@ -74,7 +74,7 @@ def design_unbiased(prior: Prior, epsilon: Rational) -> Channel:
     return replace(best, optimality_gap=gap)
 
 
-def _is_unbiased(channel: Channel) -> bool:
+def is_unbiased(channel: Channel) -> bool:
     """To 1e-9 of the label range, or two units in the last place of the largest output."""
     floats = 2 * np.spacing(np.abs(channel.cell_outputs).max())
     return bool(np.abs(channel.bias()).max() <= max(1e-9 * (channel.space.high - channel.space.low), floats))
